@@ -1,0 +1,37 @@
+"""Errors that are about the user's input: one line on the screen, no traceback."""
+
+
+class UserError(Exception):
+    """Something that the user can mend; the message is one line that names the file or flag, the value received and the values allowed."""
+
+    exit_code = 1
+
+
+class DataError(UserError):
+    """A file is missing, unreadable or not what it must be."""
+
+
+class UsageError(UserError):
+    """Flags that contradict each other or what they are used on."""
+
+    exit_code = 2
+
+
+class AlreadyTold(UserError):
+    """Ends a rank after the message has been printed by one of them."""
+
+    def __init__(self, exit_code: int):
+        super().__init__("")
+        self.exit_code = exit_code
+
+
+class Stopped(UserError):
+    """A signal ended the training between two steps, after its checkpoint was written."""
+
+    def __init__(self, message: str, number: int):
+        super().__init__(message)
+        self.exit_code = 128 + number
+
+
+class Diverged(UserError):
+    """The loss or its gradient is not a finite number."""

@@ -1,0 +1,93 @@
+"""The output folder: what the program wrote is listed in `written.json`, and only that is ever replaced or removed."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from utils.errors import DataError, UsageError
+
+MANIFEST = "written.json"
+
+
+class RunFolder:
+    """A folder that holds one run. Files appear under their name only when they are complete."""
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = Path(path)
+
+    def written(self) -> list[str]:
+        """Names, relative to the folder, of all files that the program wrote into it."""
+        try:
+            return json.loads((self.path / MANIFEST).read_text())
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / MANIFEST}: cannot be read: {error}") from None
+
+    def prepare(self, resume: bool, overwrite: bool) -> None:
+        """Make the folder ready for a training run. Raises UsageError where it holds something and neither flag is given."""
+        if not self.path.exists() or not any(self.path.iterdir()):
+            self.create()
+        elif overwrite:
+            self.remove(self.written())
+        elif not resume:
+            raise UsageError(f"--model_dir {self.path} is not empty: choose another, or give --resume_training or --overwrite")
+        self.check_writable()
+
+    def create(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"--model_dir {self.path}: cannot be created: {error.strerror}") from None
+
+    def check_writable(self) -> None:
+        """Raises DataError where no file can be written into the folder."""
+        try:
+            self._write_manifest(self.written())
+        except OSError as error:
+            raise DataError(f"--model_dir {self.path}: cannot be written to: {error.strerror}") from None
+
+    @contextlib.contextmanager
+    def replacing(self, name: str) -> Iterator[Path]:
+        """A path to write `name` to; when the block ends well it is flushed to disk and takes its name, when not it is removed.
+
+        Raises DataError where a file of that name is not the program's own, or the disk refuses.
+        """
+        target = self.path / name
+        part = target.with_name(target.name + ".part")
+        if target.exists() and name not in self.written():
+            raise DataError(f"{target}: was not written by this program and is not overwritten; move it away")
+        try:
+            target.parent.mkdir(exist_ok=True)
+            yield part
+            _flush(part)
+            self._write_manifest(sorted({*self.written(), name}))
+            os.replace(part, target)
+            _flush(target.parent)
+        except OSError as error:
+            raise DataError(f"{target}: cannot be written: {error.strerror or error}") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+    def remove(self, names: list[str]) -> None:
+        """Remove files that the program wrote; any other name is left alone."""
+        own = self.written()
+        for name in set(names) & set(own):
+            (self.path / name).unlink(missing_ok=True)
+        self._write_manifest([name for name in own if name not in names])
+
+    def _write_manifest(self, names: list[str]) -> None:
+        part = self.path / (MANIFEST + ".part")
+        part.write_text(json.dumps(names, indent=1))
+        _flush(part)
+        os.replace(part, self.path / MANIFEST)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
