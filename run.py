@@ -77,11 +77,9 @@ def train(session: Session) -> None:
     seed_dropout(session)
     train_step, timer, means, skipped = make_train_step(session), Timer(), report.Means(), 0
     loss_scaled = isinstance(session.optimizer, tf.keras.optimizers.LossScaleOptimizer)
-    batches = iter(data_loader.training_batches(session, session.start_step, last))
     stop = StopSignal()
-    for step in report.progress(range(session.start_step + 1, last + 1), runtime.first):
-        with timer.measure("data"):
-            images, labels = next(batches)
+    steps = report.progress(range(session.start_step + 1, last + 1), runtime.first)
+    for step, (images, labels) in zip(steps, timer.waiting(data_loader.training_batches(session, session.start_step, last))):
         with timer.measure("step"):
             vote = tf.constant(0.0 if stop.received is None else 1.0)
             scalars = dict(zip(TRAIN_SCALARS, train_step(images, labels, vote).numpy().tolist()))
@@ -167,12 +165,7 @@ def predict(session: Session) -> None:
     prediction_step = make_prediction_step(session.model, config.xla)
     stack = np.zeros(test.shape if runtime.first and not config.benchmark else (0,), np.float32)
     timer = Timer()
-    batches = iter(data_loader.prediction_batches(session))
-    while True:
-        with timer.measure("data"):
-            images, numbers = next(batches, (None, None))
-        if images is None:
-            break
+    for images, numbers in timer.waiting(data_loader.prediction_batches(session)):
         with timer.measure("step"):
             probabilities = prediction_step(images).numpy()
         if not config.benchmark:

@@ -95,7 +95,7 @@ class Runtime:
         if teller == self.rank:
             print(f"main.py: error: {error}", file=sys.stderr, flush=True)
         if self.size > 1:
-            hvd.barrier()  # Horovod: nobody leaves before the line is out, as the launcher ends all when one does.
+            hvd.allgather_object(None)  # Horovod: nobody leaves before the line is out, as the launcher ends all when one does.
         raise AlreadyTold(codes[teller])
 
 

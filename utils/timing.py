@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import horovod.tensorflow as hvd
 import numpy as np
@@ -24,6 +24,18 @@ class Timer:
         begin = time.perf_counter()
         yield
         self.seconds[name].append(time.perf_counter() - begin)
+
+    def waiting(self, batches: Iterable) -> Iterator:
+        """The items of `batches`; the wait for each counts as "data"."""
+        iterator = iter(batches)
+        while True:
+            begin = time.perf_counter()
+            try:
+                item = next(iterator)
+            except StopIteration:
+                return
+            self.seconds["data"].append(time.perf_counter() - begin)
+            yield item
 
     def elapsed(self) -> float:
         return time.perf_counter() - self.start
@@ -51,7 +63,7 @@ def allreduce_alone_ms(variables: list) -> float:
     tensors = [tf.zeros(variable.shape) for variable in variables]
     seconds = []
     for _ in range(3):
-        hvd.barrier()
+        hvd.allreduce(tf.zeros([]), name="start_together")  # Horovod: nobody's wait for a late rank is counted
         begin = time.perf_counter()
         hvd.grouped_allreduce(tensors)  # Horovod: as in a step, but not hidden behind the backward pass
         seconds.append(time.perf_counter() - begin)
