@@ -1,6 +1,7 @@
 """train(), evaluate(), predict(): the loops over steps; formulas, files and figures live in utils/."""
 
 import functools
+import json
 import math
 import signal
 import zlib
@@ -67,13 +68,15 @@ def check_finite(scalars: dict[str, float], step: int, loss_scaled: bool) -> boo
 def train(session: Session) -> None:
     """Train to max_steps / ranks steps; save, log and evaluate on the way. Raises Stopped or Diverged, on all ranks alike."""
     config, runtime, data = session.config, session.runtime, session.data
-    last = max(1, config.max_steps // runtime.size)
+    last = session.last_step
     if session.start_step >= last:
-        return runtime.say(f"already complete: the checkpoint is of step {session.start_step}, --max_steps asks for {last} a rank")
+        runtime.say(f"already complete: the checkpoint is of step {session.start_step}, --max_steps asks for {last} a rank")
+        return
     runtime.say(
         f"training on {len(data.training)} slices, {data.bits}-bit range, steps {session.start_step + 1} to {last}, effective batch "
         f"{config.batch_size * runtime.size} ({runtime.size} ranks × {config.batch_size}), learning rate {config.learning_rate:g}"
     )
+    save_description(session)
     seed_dropout(session)
     train_step, timer, means, skipped = make_train_step(session), Timer(), report.Means(), 0
     loss_scaled = isinstance(session.optimizer, tf.keras.optimizers.LossScaleOptimizer)
@@ -107,6 +110,15 @@ def log_training(session: Session, step: int, means: report.Means, skipped: int,
         logged = means.take()
         logger.log(step, logged | ({"skipped_steps": skipped} if loss_scaled else {}))
         report.warn_if_constant(logged["probability_deviation"], f"step {step}")
+
+
+def save_description(session: Session) -> None:
+    """Keep settings, folds and versions beside the checkpoints, for people; and in the log."""
+    with session.runtime.together():
+        if session.runtime.first and not session.config.benchmark:
+            session.folder.write_text("run.json", json.dumps(session.meta(session.start_step), indent=1))
+        if session.runtime.first:
+            logger.log("PARAMETER", session.config.to_dict(), screen=False)
 
 
 def save(session: Session, step: int) -> None:
@@ -184,6 +196,7 @@ def fill(stack: np.ndarray, slices: tf.Tensor, numbers: tf.Tensor) -> None:
 
 
 def write_predictions(session: Session, stack: np.ndarray) -> None:
+    """Rank 0 writes the files and tells what is in them; all wait for it."""
     with session.runtime.together():
         if session.runtime.first:
             paths = predictions.write(session.folder, session.data.test.array, stack)

@@ -59,6 +59,7 @@ def read_latest(folder: RunFolder) -> Checkpoint:
 
 
 def has_checkpoint(folder: RunFolder) -> bool:
+    """Whether there is anything for read_latest to read."""
     return bool(_newest_first(folder))
 
 

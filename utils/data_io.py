@@ -11,6 +11,7 @@ from PIL import Image, ImageSequence, UnidentifiedImageError
 from utils.errors import DataError
 
 IMAGE_MODES = {"L": np.uint8, "I;16": np.uint16, "I;16B": np.uint16}
+FLOAT_MODES = {"F": np.float32}
 LABEL_MODES = {**IMAGE_MODES, "1": np.uint8}
 
 
@@ -61,6 +62,11 @@ def _read_stack(path: Path, modes: dict) -> np.ndarray:
 def read_volume(path: str | os.PathLike) -> Volume:
     """A multi-page TIF of grey images as uint8 or uint16, page × height × width. Raises DataError."""
     return Volume(_read_stack(Path(path), IMAGE_MODES), str(path))
+
+
+def read_probabilities(path: str | os.PathLike) -> Volume:
+    """A multi-page TIF of 32-bit floats, page × height × width. Raises DataError."""
+    return Volume(_read_stack(Path(path), FLOAT_MODES), str(path))
 
 
 def read_labels(path: str | os.PathLike) -> Volume:

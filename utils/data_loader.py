@@ -184,7 +184,7 @@ def prediction_batches(session) -> tf.data.Dataset:
 
     dataset = tf.data.Dataset.from_tensor_slices((index, np.where(weight > 0, index, -1)))
     if config.benchmark:
-        dataset = dataset.repeat().take(config.max_steps // runtime.size * config.batch_size)
+        dataset = dataset.repeat().take(session.last_step * config.batch_size)
     return _batches(dataset, example, config.batch_size)
 
 

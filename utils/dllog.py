@@ -9,6 +9,8 @@ _start = time.time()
 
 
 class Verbosity:
+    """How much a backend shows: what is logged at its own level or below."""
+
     OFF, DEFAULT, VERBOSE = -1, 0, 1
 
 
@@ -38,7 +40,7 @@ class JSONStreamBackend:
 
     def __init__(self, verbosity: int, filename: str, append: bool = False):
         self.verbosity = verbosity
-        self.file = open(filename, "a" if append else "w", encoding="utf-8")  # open for the life of the process, as in dllogger
+        self.file = open(filename, "a" if append else "w", encoding="utf-8")  # noqa: SIM115 open for the life of the process, as in dllogger
 
     def _write(self, now: datetime, kind: str, **fields) -> None:
         elapsed = time.time() - _start
@@ -77,5 +79,6 @@ def metadata(metric: str, metadata: dict) -> None:
 
 
 def flush() -> None:
+    """Bring everything logged so far to its place."""
     for backend in _backends:
         backend.flush()

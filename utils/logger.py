@@ -21,8 +21,11 @@ METRICS = {
     "train_total_loss": ("", ".4f"),
     "gradient_norm": ("", ".3f"),
     "probability_deviation": ("", ".4f"),
-    "latency_ms": ("ms", ".1f"),
-    "images_per_second": ("images/s", ".3f"),
+    **{f"throughput_{mode}": ("images/s", ".3f") for mode in ("train", "test")},
+    **{f"latency_{mode}_{part}": ("ms", ".1f") for mode in ("train", "test") for part in ("mean", "90", "95", "99")},
+    **{f"{name}_{mode}": ("s", ".1f") for mode in ("train", "test") for name in ("total_time", "compilation")},
+    **{f"probability_{name}": ("", ".4f") for name in ("min", "mean", "max")},
+    "interior_share": ("", ".4f"),
 }
 
 
@@ -53,7 +56,7 @@ def start(config) -> None:
         if path is not None:
             os.makedirs(config.log_dir, exist_ok=True)
             _check_own(path)
-            backends.append(dllogger.JSONStreamBackend(dllogger.Verbosity.DEFAULT, str(path), append=True))
+            backends.append(dllogger.JSONStreamBackend(dllogger.Verbosity.VERBOSE, str(path), append=True))
     except OSError as error:
         raise DataError(f"--log_dir {config.log_dir}: cannot be written to: {error.strerror}") from None
     dllogger.init(backends=backends)
@@ -61,7 +64,7 @@ def start(config) -> None:
         dllogger.metadata(metric, {"unit": unit, "format": f":{form}"})
 
 
-def log(step, data: dict) -> None:
-    """Log names to values; `step` is a step's number, or () for a summary of the run."""
-    dllogger.log(step=step, data=data, verbosity=dllogger.Verbosity.DEFAULT)
+def log(step, data: dict, screen: bool = True) -> None:
+    """Log names to values; `step` is a step's number, or () for a summary of the run. Without `screen` into the JSON lines only."""
+    dllogger.log(step=step, data=data, verbosity=dllogger.Verbosity.DEFAULT if screen else dllogger.Verbosity.VERBOSE)
     dllogger.flush()

@@ -12,6 +12,7 @@ CONSTANT = 0.02  # standard deviation of a slice's probabilities below which a p
 
 
 def warn(message: str) -> None:
+    """Print a warning, set apart from the results."""
     print(f"main.py: warning: {message}", file=sys.stderr, flush=True)
 
 
@@ -65,7 +66,8 @@ def report_timing(session, timer: Timer, mode: str, variables: list | None) -> N
     print(timing.table(rows), flush=True)
     rate, latency = figures["images_per_second"], figures["latency_mean"]
     summary = {f"throughput_{mode}": rate} | {f"{name[:7]}_{mode}_{name[8:]}": v for name, v in figures.items() if name[:7] == "latency"}
-    logger.log((), {**summary, f"total_time_{mode}": seconds, f"compilation_{mode}": compilation, "timing": rows})
+    logger.log((), {**summary, f"total_time_{mode}": seconds, f"compilation_{mode}": compilation})
+    logger.log((), {f"timing_{mode}": rows}, screen=False)
     print(
         f"total time {timing.clock(seconds)}, average latency per batch {latency:.1f} ms, {rate:.3f} images/s "
         f"({batches - skip} batches on {session.runtime.size} ranks; without the first {skip}, compilation {compilation:.1f} s)",

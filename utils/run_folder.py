@@ -71,6 +71,11 @@ class RunFolder:
         finally:
             part.unlink(missing_ok=True)
 
+    def write_text(self, name: str, text: str) -> None:
+        """Write a small text file. Raises DataError."""
+        with self.replacing(name) as path:
+            path.write_text(text + "\n", encoding="utf-8")
+
     def remove(self, names: list[str]) -> None:
         """Remove files that the program wrote; any other name is left alone."""
         own = self.written()

@@ -18,7 +18,7 @@ from utils.checkpoint import Checkpoint
 from utils.cmd_util import Config
 from utils.data_io import Volume
 from utils.data_loader import Frame, bit_depth, split
-from utils.errors import DataError
+from utils.errors import DataError, UsageError
 from utils.optimizer import build_optimizer
 from utils.run_folder import RunFolder
 from utils.setup import Runtime
@@ -41,6 +41,8 @@ class Data:
 
 @dataclass(frozen=True)
 class Session:
+    """One run, ready to step: settings, this process, folder, data, network; `start_step` steps are already done."""
+
     config: Config
     runtime: Runtime
     folder: RunFolder
@@ -49,6 +51,11 @@ class Session:
     model: keras.Model
     optimizer: keras.optimizers.Optimizer | None
     start_step: int
+
+    @property
+    def last_step(self) -> int:
+        """Steps that each rank has done at the end: max_steps shared by the ranks."""
+        return max(1, self.config.max_steps // self.runtime.size)
 
     def meta(self, step: int) -> dict:
         """What a checkpoint keeps beside the variables, ready for JSON."""
@@ -73,6 +80,8 @@ def open_session(config: Config, runtime: Runtime) -> Session:
     folder = RunFolder(config.model_dir)
     found = None
     with runtime.together():
+        _check_benchmark(config, runtime.size)
+    with runtime.together():
         if runtime.first:
             found = _open_folder(config, folder)
             logger.start(config)
@@ -90,6 +99,14 @@ def open_session(config: Config, runtime: Runtime) -> Session:
                 optimizer.learning_rate = config.learning_rate
     checkpoint.broadcast(model, optimizer)
     return Session(config, runtime, folder, data, frame, model, optimizer, meta["step"] if meta and config.trains else 0)
+
+
+def _check_benchmark(config: Config, ranks: int) -> None:
+    if config.benchmark and config.max_steps // ranks <= config.warmup_steps:
+        raise UsageError(
+            f"--benchmark on {ranks} ranks: --max_steps {config.max_steps} leaves {config.max_steps // ranks} a rank, "
+            f"which must exceed --warmup_steps {config.warmup_steps}"
+        )
 
 
 def _open_folder(config: Config, folder: RunFolder) -> Checkpoint | None:

@@ -34,7 +34,7 @@ def quiet_stderr() -> Iterator[None]:
 with quiet_stderr():  # TensorFlow registers CUDA's plug-ins twice and complains about it before any switch can tell it not to
     import tensorflow as tf
 
-from utils.errors import AlreadyTold, UsageError, UserError  # noqa: E402
+from utils.errors import AlreadyTold, PeerLost, UsageError, UserError  # noqa: E402
 
 REBUILD = "run `make horovod`, which builds it anew"
 
@@ -56,6 +56,19 @@ def import_horovod():
 
 
 hvd = import_horovod()
+from horovod.common import exceptions as hvd_errors  # noqa: E402
+
+
+@contextlib.contextmanager
+def peers_watched() -> Iterator[None]:
+    """Turn the failure of a common operation, which means that another rank has ended, into PeerLost."""
+    try:
+        yield
+    except (hvd_errors.HorovodInternalError, tf.errors.OpError) as error:
+        # Horovod: inside a graph its error comes out as TensorFlow's, told apart by its words alone.
+        if isinstance(error, tf.errors.OpError) and "orovod" not in str(error):
+            raise
+        raise PeerLost(f"rank {os.environ.get('HOROVOD_RANK', '0')}: another rank has ended; see above for the reason") from None
 
 
 @dataclass(frozen=True)
