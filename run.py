@@ -78,7 +78,7 @@ def train(session: Session) -> None:
     )
     save_description(session)
     seed_dropout(session)
-    train_step, timer, means, skipped = make_train_step(session), Timer(), report.Means(), 0
+    train_step, timer, means, watch, skipped = make_train_step(session), Timer(), report.Means(), report.ConstantWatch(), 0
     loss_scaled = isinstance(session.optimizer, tf.keras.optimizers.LossScaleOptimizer)
     stop = StopSignal()
     steps = report.progress(range(session.start_step + 1, last + 1), runtime.first)
@@ -92,7 +92,7 @@ def train(session: Session) -> None:
         else:
             skipped += 1
         if step % config.log_every == 0 or step == last:
-            log_training(session, step, means, skipped, loss_scaled)
+            log_training(session, step, means, watch, skipped if loss_scaled else None)
         if step == last or stopping or (config.save_every and step % config.save_every == 0):
             save(session, step)
         if stopping and step < last:
@@ -104,12 +104,12 @@ def train(session: Session) -> None:
     report.report_timing(session, timer, "train", session.model.trainable_variables)
 
 
-def log_training(session: Session, step: int, means: report.Means, skipped: int, loss_scaled: bool) -> None:
-    """Log the means since the last time; warn of constant predictions."""
+def log_training(session: Session, step: int, means: report.Means, watch: report.ConstantWatch, skipped: int | None) -> None:
+    """Log the means since the last time, and the steps that loss scaling has skipped; warn of constant predictions."""
     if session.runtime.first and means.count:
         logged = means.take()
-        logger.log(step, logged | ({"skipped_steps": skipped} if loss_scaled else {}))
-        report.warn_if_constant(logged["probability_deviation"], f"step {step}")
+        logger.log(step, logged | ({} if skipped is None else {"skipped_steps": skipped}))
+        watch.look(logged["probability_deviation"], step)
 
 
 def save_description(session: Session) -> None:

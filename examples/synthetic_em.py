@@ -1,8 +1,8 @@
 """An electron-microscopy-like stack with known membranes: `python examples/synthetic_em.py FOLDER [--size N] [--pages N] [--seed N]`.
 
-Cells are the Voronoi regions of jittered lattice points that drift from slice to slice, their borders bent by a smooth random field; membranes are dark
-lines of varying width; staining is uneven, some cells hold dark blobs (mitochondria), and everything is blurred and noisy.
-Writes train-volume.tif, train-labels.tif, test-volume.tif as the ISBI 2012 challenge names them, and test-truth.tif. Deterministic.
+Cells are the Voronoi regions of jittered lattice points that drift from slice to slice, their borders bent by a smooth random field;
+membranes are dark lines of varying width; staining is uneven, some cells hold dark blobs (mitochondria), and everything is blurred and
+noisy. Writes train-volume.tif, train-labels.tif, test-volume.tif as the ISBI 2012 challenge names them, and test-truth.tif. Deterministic.
 """
 
 import argparse

@@ -27,6 +27,7 @@ class Config:
     fold: int | None = None
     max_steps: int = 1000
     weight_decay: float = 5e-4
+    dropout: float = 0.5
     log_every: int = 100
     evaluate_every: int = 0
     save_every: int = 200
@@ -67,16 +68,16 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
-def number(kind: type, least: float, strict: bool = False):
-    """An argparse type: a number of `kind` that is at least (`strict`: above) `least`."""
-    bound = f"{'above' if strict else 'of at least'} {least}"
+def number(kind: type, least: float, strict: bool = False, below: float = float("inf")):
+    """An argparse type: a number of `kind` that is at least (`strict`: above) `least` and below `below`."""
+    bound = f"{'above' if strict else 'of at least'} {least}" + (f" and below {below}" if below < float("inf") else "")
 
     def convert(text: str):
         try:
             value = kind(text)
         except ValueError:
             value = None
-        if value is None or not least <= value < float("inf") or (strict and value == least):
+        if value is None or not least <= value < below or (strict and value == least):
             raise argparse.ArgumentTypeError(f"{text!r} is not a {'whole number' if kind is int else 'number'} {bound}")
         return value
 
@@ -111,6 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("fold", "fold held out, 0 to 4; none: train on everything", "--crossvalidation_idx", type=int, choices=range(N_FOLDS))
     add("max_steps", "training steps, divided by the number of ranks; batches, for a prediction benchmark", type=number(int, 1))
     add("weight_decay", "decoupled weight decay on the kernels, per step and unit of learning rate", type=number(float, 0))
+    add("dropout", "share of the bottom's activations dropped while training", type=number(float, 0, below=1))
     add("log_every", "steps between log lines", type=number(int, 1))
     add("evaluate_every", "steps between evaluations while training with train_and_evaluate; 0: at the end only", type=number(int, 0))
     add("save_every", "steps between checkpoints; 0: at the end only", type=number(int, 0))

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageSequence, UnidentifiedImageError
 
 from utils.errors import DataError
+from utils.streams import held_stderr
 
 IMAGE_MODES = {"L": np.uint8, "I;16": np.uint16, "I;16B": np.uint16}
 FLOAT_MODES = {"F": np.float32}
@@ -36,7 +37,7 @@ def _read_page(page: Image.Image, index: int, path: Path, modes: dict) -> np.nda
 def _read_pages(path: Path, modes: dict) -> list[np.ndarray]:
     """The pages of a TIF file. A warning of the reader (a cut tag, a page beyond the end) is an error: nothing is skipped in silence."""
     try:
-        with warnings.catch_warnings():
+        with held_stderr(show_on_failure=False), warnings.catch_warnings():  # libtiff would add a line of its own
             warnings.simplefilter("error")
             with Image.open(path, formats=("TIFF",)) as image:
                 return [_read_page(page, index, path, modes) for index, page in enumerate(ImageSequence.Iterator(image))]

@@ -33,13 +33,28 @@ class Means:
         return means
 
 
-def warn_if_constant(deviation: float, where: str) -> None:
+class ConstantWatch:
+    """Warns when predictions become constant: from step 100 on, once until they recover."""
+
+    def __init__(self):
+        self.warned = False
+
+    def look(self, deviation: float, step: int) -> None:
+        """Take note of an interval's mean deviation."""
+        if step >= 100 and not self.warned:
+            self.warned = warn_if_constant(deviation, f"step {step}")
+        self.warned = self.warned and deviation < CONSTANT
+
+
+def warn_if_constant(deviation: float, where: str) -> bool:
     """Warn where the probabilities hardly differ from pixel to pixel: the network has not learnt, or has collapsed."""
-    if deviation < CONSTANT:
+    constant = deviation < CONSTANT
+    if constant:
         warn(
             f"{where}: predictions are almost constant (standard deviation {deviation:.4f}); "
             "train longer, lower --learning_rate, or look at the labels"
         )
+    return constant
 
 
 def progress(steps: range, first: bool):

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,17 +27,21 @@ class RunFolder:
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path / MANIFEST}: cannot be read: {error}") from None
 
+    def empty(self) -> bool:
+        """Whether the folder holds nothing at all."""
+        return not any(self.path.iterdir())
+
     def prepare(self, resume: bool, overwrite: bool) -> None:
         """Make the folder ready for a training run. Raises UsageError where it holds something and neither flag is given."""
-        if not self.path.exists() or not any(self.path.iterdir()):
-            self.create()
-        elif overwrite:
-            self.remove(self.written())
-        elif not resume:
+        self.create()
+        if not self.empty() and not (resume or overwrite):
             raise UsageError(f"--model_dir {self.path} is not empty: choose another, or give --resume_training or --overwrite")
         self.check_writable()
+        if overwrite:
+            self.remove(self.written())
 
     def create(self) -> None:
+        """Make the folder where it is not there yet. Raises DataError."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -45,7 +50,8 @@ class RunFolder:
     def check_writable(self) -> None:
         """Raises DataError where no file can be written into the folder."""
         try:
-            self._write_manifest(self.written())
+            with tempfile.TemporaryFile(dir=self.path) as file:
+                file.write(b"1")
         except OSError as error:
             raise DataError(f"--model_dir {self.path}: cannot be written to: {error.strerror}") from None
 

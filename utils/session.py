@@ -90,7 +90,7 @@ def open_session(config: Config, runtime: Runtime) -> Session:
         config = _settle(config, found or Checkpoint(config.model_dir, {}, meta)) if meta else config
         data = _read_data(config, meta["bits"] if meta else None)
     frame = Frame(tuple(map(input_size, OUTPUT_SIZE)), OUTPUT_SIZE)
-    model = build_model(config.model, (*frame.input, 1), N_CLASSES, config.base_filters, config.seed)
+    model = build_model(config.model, (*frame.input, 1), N_CLASSES, config.base_filters, config.seed, config.dropout)
     optimizer = build_optimizer(model, config.learning_rate, config.weight_decay) if config.trains else None
     with runtime.together():
         if found:
@@ -115,7 +115,8 @@ def _open_folder(config: Config, folder: RunFolder) -> Checkpoint | None:
         return checkpoint.read_latest(folder) if config.predicts and checkpoint.has_checkpoint(folder) else None
     if config.trains:
         folder.prepare(config.resume_training, config.overwrite)
-        new = not config.resume_training or folder.written() == []
+        own_or_empty = folder.written() or folder.empty()
+        new = not config.resume_training or (own_or_empty and not checkpoint.has_checkpoint(folder))
         return None if new else checkpoint.read_latest(folder)
     found = checkpoint.read_latest(folder)
     if config.predicts:

@@ -5,33 +5,19 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
+
+from utils.streams import held_stderr
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # must stand before the import that reads them
 os.environ["TF_USE_LEGACY_KERAS"] = "0"
 
 
-@contextlib.contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """Hold back what a block writes to the standard error, native code included; show it after all where the block fails."""
-    with tempfile.TemporaryFile() as held:
-        saved = os.dup(2)
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            held.seek(0)
-            os.write(saved, held.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-
-
-with quiet_stderr():  # TensorFlow registers CUDA's plug-ins twice and complains about it before any switch can tell it not to
+with held_stderr(
+    show_on_failure=True
+):  # TensorFlow registers CUDA's plug-ins twice and complains about it before any switch can tell it not to
     import tensorflow as tf
 
 from utils.errors import AlreadyTold, PeerLost, UsageError, UserError  # noqa: E402
