@@ -1,6 +1,8 @@
 """The program as a user runs it, on one rank."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -140,6 +142,19 @@ def test_a_used_folder_is_refused_and_overwrite_spares_other_files(trained, data
     assert run_main(*flags, "--overwrite", "--seed", 1).returncode == 0
     assert (folder / "notes.txt").read_text() == "mine"
     assert (folder / "checkpoint-00000001.npz").exists()
+
+
+def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(data, tmp_path):
+    master, slave = pty.openpty()
+    command = [sys.executable, str(ROOT / "main.py"), "--data_dir", data, "--model_dir", tmp_path / "run", *TINY, "--max_steps", "30"]
+    process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=slave, env=ENVIRONMENT, cwd=ROOT)
+    out = process.communicate(timeout=120)[0].decode()
+    os.close(slave)
+    shown = os.read(master, 100_000).decode()
+    os.close(master)
+    assert process.returncode == 0
+    assert "/30 [" in shown and "step/s" in shown
+    assert "step 30 train_total_loss" in out and "/30 [" not in out
 
 
 @pytest.mark.parametrize("mode", ["train", "predict"])

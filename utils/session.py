@@ -84,11 +84,12 @@ def open_session(config: Config, runtime: Runtime) -> Session:
     with runtime.together():
         if runtime.first:
             found = _open_folder(config, folder)
-            logger.start(config)
     meta = hvd.broadcast_object(found.meta if found else None) if runtime.size > 1 else found and found.meta  # Horovod: rank 0 reads
     with runtime.together():
         config = _settle(config, found or Checkpoint(config.model_dir, {}, meta)) if meta else config
         data = _read_data(config, meta["bits"] if meta else None)
+        if runtime.first:
+            logger.start(config)
     frame = Frame(tuple(map(input_size, OUTPUT_SIZE)), OUTPUT_SIZE)
     model = build_model(config.model, (*frame.input, 1), N_CLASSES, config.base_filters, config.seed, config.dropout)
     optimizer = build_optimizer(model, config.learning_rate, config.weight_decay) if config.trains else None

@@ -15,9 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # must stand before the impo
 os.environ["TF_USE_LEGACY_KERAS"] = "0"
 
 
-with held_stderr(
-    show_on_failure=True
-):  # TensorFlow registers CUDA's plug-ins twice and complains about it before any switch can tell it not to
+# TensorFlow complains of CUDA's plug-ins before any switch can tell it not to.
+with held_stderr(show_on_failure=True):
     import tensorflow as tf
 
 from utils.errors import AlreadyTold, PeerLost, UsageError, UserError  # noqa: E402
