@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -144,14 +145,26 @@ def test_a_used_folder_is_refused_and_overwrite_spares_other_files(trained, data
     assert (folder / "checkpoint-00000001.npz").exists()
 
 
+def drain(terminal, chunks):
+    """Read a pseudo-terminal until its other end is closed, which it tells by an error."""
+    while True:
+        try:
+            chunks.append(os.read(terminal, 4096))
+        except OSError:
+            return os.close(terminal)
+
+
 def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(data, tmp_path):
     master, slave = pty.openpty()
     command = [sys.executable, str(ROOT / "main.py"), "--data_dir", data, "--model_dir", tmp_path / "run", *TINY, "--max_steps", "30"]
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=slave, env=ENVIRONMENT, cwd=ROOT)
-    out = process.communicate(timeout=120)[0].decode()
     os.close(slave)
-    shown = os.read(master, 100_000).decode()
-    os.close(master)
+    drained = []
+    reader = threading.Thread(target=drain, args=(master, drained))
+    reader.start()
+    out = process.communicate(timeout=120)[0].decode()
+    reader.join(timeout=10)
+    shown = b"".join(drained).decode()
     assert process.returncode == 0
     assert "/30 [" in shown and "step/s" in shown
     assert "step 30 train_total_loss" in out and "/30 [" not in out
