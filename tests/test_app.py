@@ -1,11 +1,14 @@
 """The program as a user runs it, on one rank."""
 
+import fcntl
 import json
 import os
 import pty
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -156,6 +159,7 @@ def drain(terminal, chunks):
 
 def test_a_terminal_gets_a_bar_and_a_pipe_gets_lines(data, tmp_path):
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
     command = [sys.executable, str(ROOT / "main.py"), "--data_dir", data, "--model_dir", tmp_path / "run", *TINY, "--max_steps", "30"]
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=slave, env=ENVIRONMENT, cwd=ROOT)
     os.close(slave)
