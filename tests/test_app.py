@@ -227,6 +227,14 @@ def test_precision_and_compilation_change_the_loss_by_rounding_only(trained, dat
         assert [r["data"]["skipped_steps"] for r in logged(tmp_path / "log" / log) if "train_total_loss" in r["data"]]
 
 
+def test_scoring_seen_slices_is_warned_of(data, tmp_path):
+    flags = ["--data_dir", data, "--model_dir", tmp_path / "run"]
+    assert run_main(*flags, *TINY, "--max_steps", 1).returncode == 0
+    result = run_main(*flags, "--exec_mode", "evaluate", "--fold", 0)
+    assert result.returncode == 0
+    assert "was trained on all slices, so this score is not one of held-out slices" in result.stderr
+
+
 def test_prediction_reads_only_its_file_and_training_only_its_own(trained, data, tmp_path):
     for name in ("test-volume", "train-volume", "train-labels"):
         (tmp_path / ("a" if name == "test-volume" else "b")).mkdir(exist_ok=True)

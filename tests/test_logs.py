@@ -1,6 +1,9 @@
+import importlib
 import io
 import json
 import re
+import sys
+import types
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -29,6 +32,30 @@ def test_lines_of_the_stand_in_are_dllogger_s(tmp_path):
     assert (records[0]["metric"], records[0]["metadata"]["unit"]) == ("latency", "ms")
     assert (records[1]["step"], records[1]["data"]) == (7, {"latency": 1.25, "loss": 0.5})
     assert (records[2]["step"], records[2]["data"]) == ([], {"detail": 1})
+
+
+def test_dllogger_is_used_where_it_is_installed(monkeypatch, tmp_path):
+    """A stand-in for the package with its signatures takes every line."""
+    calls = []
+    fake = types.ModuleType("dllogger")
+    fake.Verbosity = dllog.Verbosity
+    fake.StdOutBackend = lambda verbosity, step_format=str: ("screen", verbosity)
+    fake.JSONStreamBackend = lambda verbosity, filename, append=False: ("file", verbosity, filename, append)
+    fake.init = lambda backends: calls.append(("init", backends))
+    fake.log = lambda step, data, verbosity=1: calls.append(("log", step, data, verbosity))
+    fake.metadata = lambda metric, metadata: calls.append(("metadata", metric))
+    fake.flush = lambda: calls.append(("flush",))
+    monkeypatch.setitem(sys.modules, "dllogger", fake)
+    try:
+        importlib.reload(logger)
+        logger.start(parse_args(["--data_dir", "d", "--log_dir", str(tmp_path)]))
+        logger.log(3, {"loss": 1.0})
+    finally:
+        monkeypatch.undo()
+        importlib.reload(logger)
+    assert calls[0] == ("init", [("screen", 0), ("file", 1, str(tmp_path / "train.json"), True)])
+    assert ("metadata", "eval_dice_score") in calls
+    assert calls[-2:] == [("log", 3, {"loss": 1.0}, 0), ("flush",)]
 
 
 def test_a_foreign_file_is_not_appended_to(tmp_path):

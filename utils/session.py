@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from model import build_model
 from model.unet import input_size
-from utils import checkpoint, data_io, logger
+from utils import checkpoint, data_io, logger, report
 from utils.checkpoint import Checkpoint
 from utils.cmd_util import Config
 from utils.data_io import Volume
@@ -90,6 +90,7 @@ def open_session(config: Config, runtime: Runtime) -> Session:
         data = _read_data(config, meta["bits"] if meta else None)
         if runtime.first:
             logger.start(config)
+            _warn_of_seen_slices(config, meta)
     frame = Frame(tuple(map(input_size, OUTPUT_SIZE)), OUTPUT_SIZE)
     model = build_model(config.model, (*frame.input, 1), N_CLASSES, config.base_filters, config.seed, config.dropout)
     optimizer = build_optimizer(model, config.learning_rate, config.weight_decay) if config.trains else None
@@ -133,6 +134,11 @@ def _settle(config: Config, found: Checkpoint) -> Config:
     elif config.evaluates and found.meta["config"]["fold"] is not None:
         names += ("fold",)
     return dataclasses.replace(config, **checkpoint.adopt(config, found, names))
+
+
+def _warn_of_seen_slices(config: Config, meta: dict | None) -> None:
+    if config.evaluates and meta and meta["config"]["fold"] is None:
+        report.warn(f"the network of {config.model_dir} was trained on all slices, so this score is not one of held-out slices")
 
 
 def _read_data(config: Config, bits: int | None) -> Data:
