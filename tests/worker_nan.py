@@ -5,7 +5,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 import main  # noqa: E402
-from utils import data_loader, setup  # noqa: E402
+from utils import data_loader  # noqa: E402
 
 whole = data_loader.training_batches
 
@@ -16,5 +16,4 @@ def poisoned(session, start, stop):
 
 
 data_loader.training_batches = poisoned
-assert setup  # imported first: it sets the environment that TensorFlow reads
 sys.exit(main.main(sys.argv[2:]))
