@@ -76,7 +76,7 @@ def train(session: Session) -> None:
         f"training on {len(data.training)} slices, {data.bits}-bit range, steps {session.start_step + 1} to {last}, effective batch "
         f"{config.batch_size * runtime.size} ({runtime.size} ranks × {config.batch_size}), learning rate {config.learning_rate:g}"
     )
-    save_description(session)
+    begin(session)
     seed_dropout(session)
     train_step, timer, means, watch, skipped = make_train_step(session), Timer(), report.Means(), report.ConstantWatch(), 0
     loss_scaled = isinstance(session.optimizer, tf.keras.optimizers.LossScaleOptimizer)
@@ -112,10 +112,12 @@ def log_training(session: Session, step: int, means: report.Means, watch: report
         watch.look(logged["probability_deviation"], step)
 
 
-def save_description(session: Session) -> None:
-    """Keep settings, folds and versions beside the checkpoints, for people; and in the log."""
+def begin(session: Session) -> None:
+    """Keep settings, folds and versions in the folder, for people, and in the log; only now, when all is read and built, is it cleared."""
     with session.runtime.together():
         if session.runtime.first and not session.config.benchmark:
+            if session.config.overwrite:
+                session.folder.remove(session.folder.written())
             session.folder.write_text("run.json", json.dumps(session.meta(session.start_step), indent=1))
         if session.runtime.first:
             logger.log("PARAMETER", session.config.to_dict(), screen=False)

@@ -143,6 +143,9 @@ def test_a_used_folder_is_refused_and_overwrite_spares_other_files(trained, data
     ]
     assert tree(folder) == before
     assert run_main(*flags, "--overwrite").returncode == 0
+    before = tree(folder)
+    assert run_main("--data_dir", tmp_path, "--model_dir", folder, "--overwrite").returncode == 1
+    assert tree(folder) == before
     assert run_main(*flags, "--overwrite", "--seed", 1).returncode == 0
     assert (folder / "notes.txt").read_text() == "mine"
     assert (folder / "checkpoint-00000001.npz").exists()
@@ -310,7 +313,7 @@ def test_refusals_are_one_line(trained, data, tmp_path, kind):
 def test_a_foreign_checkpoint_is_refused(data, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    meta = {"step": 1, "bits": 8, "config": {"model": "unet", "base_filters": 1, "fold": None, "seed": 0}}
+    meta = {"step": 1, "bits": 8, "dtype": "uint8", "config": {"model": "unet", "base_filters": 1, "fold": None, "seed": 0}}
     np.savez(folder / "checkpoint-00000001.npz", meta=np.array(json.dumps(meta)), **{"model/dense/kernel": np.zeros((3, 3))})
     result = run_main("--data_dir", data, "--model_dir", folder, "--exec_mode", "predict")
     assert result.returncode == 1

@@ -6,7 +6,20 @@ import tensorflow as tf
 
 from utils import data_loader
 from utils.data_io import Volume
-from utils.data_loader import Frame, bit_depth, draw, no_draw, resample, sample_order, share, split, to_size, view_image, view_labels
+from utils.data_loader import (
+    Frame,
+    bit_depth,
+    draw,
+    no_draw,
+    prediction_bits,
+    resample,
+    sample_order,
+    share,
+    split,
+    to_size,
+    view_image,
+    view_labels,
+)
 from utils.errors import DataError
 
 FRAME = Frame((60, 52), (40, 32))
@@ -33,6 +46,20 @@ def test_no_fold_trains_on_all_and_too_few_slices_are_refused():
 )
 def test_bit_depth(top, dtype, bits):
     assert bit_depth(Volume(np.array([[[0, top]]], dtype), "x")) == bits
+
+
+@pytest.mark.parametrize(
+    "dtype, top, bits, trained_on, expected",
+    [
+        (np.uint16, 900, 12, "uint16", 12),
+        (np.uint16, 5000, 12, "uint16", 12),
+        (np.uint8, 255, 12, "uint16", 8),
+        (np.uint16, 60000, 8, "uint8", 16),
+        (np.uint8, 40, 8, "uint8", 8),
+    ],
+)
+def test_prediction_scales_as_training_did_where_the_type_is_the_same(dtype, top, bits, trained_on, expected):
+    assert prediction_bits(Volume(np.array([[[0, top]]], dtype), "x"), bits, trained_on) == expected
 
 
 def test_order_visits_every_slice_once_an_epoch_and_is_a_function_of_position():
@@ -158,7 +185,7 @@ def stub(rng, batch_size, rank, size, augment=True, pages=7):
 
     volume = Volume(rng.integers(0, 256, (pages, 40, 32), np.uint8), "v")
     labels = Volume((volume.array > 99).astype(np.uint8), "l")
-    data = Data(volume, labels, volume, *split(pages, 0), bits=8)
+    data = Data(volume, labels, volume, *split(pages, 0), 8, "uint8", 8)
     return Stub(Config("d", batch_size=batch_size, augment=augment), Rank(rank, size), data, FRAME)
 
 

@@ -35,8 +35,10 @@ def test_a_folder_in_use_needs_a_word(folder):
     assert (folder.path / "own.txt").exists()
 
 
-def test_overwrite_removes_what_was_written_and_nothing_else(folder):
+def test_checking_a_folder_changes_nothing_and_clearing_it_spares_other_files(folder):
     folder.prepare(resume=False, overwrite=True)
+    assert (folder.path / "own.txt").exists()
+    folder.remove(folder.written())
     assert sorted(p.name for p in folder.path.iterdir()) == ["notes.txt", "written.json"]
 
 

@@ -36,6 +36,11 @@ def bit_depth(volume: Volume) -> int:
     return max(8, int(volume.array.max()).bit_length())
 
 
+def prediction_bits(volume: Volume, bits: int, dtype: str) -> int:
+    """Bits to scale a volume by for a network that was trained on `bits` of a file of type `dtype`: the same for a file of that type."""
+    return bits if volume.array.dtype == dtype else bit_depth(volume)
+
+
 def sample_order(numbers: np.ndarray, seed: int, start: int, stop: int) -> np.ndarray:
     """The slices of samples start … stop − 1: one fresh permutation of `numbers` an epoch, each a function of (seed, epoch) alone."""
     n = len(numbers)
@@ -180,7 +185,7 @@ def prediction_batches(session) -> tf.data.Dataset:
     index, weight = share(np.arange(len(test.array)), config.batch_size, runtime.rank, runtime.size)
 
     def example(index, number):
-        return view_image(tf.gather(images, index), session.frame, no_draw(), session.data.bits), number
+        return view_image(tf.gather(images, index), session.frame, no_draw(), session.data.test_bits), number
 
     dataset = tf.data.Dataset.from_tensor_slices((index, np.where(weight > 0, index, -1)))
     if config.benchmark:

@@ -32,13 +32,13 @@ class RunFolder:
         return not any(self.path.iterdir())
 
     def prepare(self, resume: bool, overwrite: bool) -> None:
-        """Make the folder ready for a training run. Raises UsageError where it holds something and neither flag is given."""
+        """Check that a training may use the folder; nothing in it changes. Raises UsageError where it holds something and neither flag
+        is given, DataError where it cannot be made or written to."""
         self.create()
         if not self.empty() and not (resume or overwrite):
             raise UsageError(f"--model_dir {self.path} is not empty: choose another, or give --resume_training or --overwrite")
         self.check_writable()
-        if overwrite:
-            self.remove(self.written())
+        self.written()
 
     def create(self) -> None:
         """Make the folder where it is not there yet. Raises DataError."""

@@ -17,7 +17,7 @@ from utils import checkpoint, data_io, logger, report
 from utils.checkpoint import Checkpoint
 from utils.cmd_util import Config
 from utils.data_io import Volume
-from utils.data_loader import Frame, bit_depth, split
+from utils.data_loader import Frame, bit_depth, prediction_bits, split
 from utils.errors import DataError, UsageError
 from utils.optimizer import build_optimizer
 from utils.run_folder import RunFolder
@@ -36,7 +36,9 @@ class Data:
     test: Volume | None
     training: np.ndarray
     validation: np.ndarray
-    bits: int
+    bits: int  # of the intensity range that training maps to [-1, 1]
+    dtype: str  # of the training volume
+    test_bits: int
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Session:
             "config": self.config.to_dict(),
             "ranks": self.runtime.size,
             "bits": self.data.bits,
+            "dtype": self.data.dtype,
             "folds": {"training": self.data.training.tolist(), "validation": self.data.validation.tolist()},
             "versions": {
                 "python": platform.python_version(),
@@ -87,7 +90,7 @@ def open_session(config: Config, runtime: Runtime) -> Session:
     meta = hvd.broadcast_object(found.meta if found else None) if runtime.size > 1 else found and found.meta  # Horovod: rank 0 reads
     with runtime.together():
         config = _settle(config, found or Checkpoint(config.model_dir, {}, meta)) if meta else config
-        data = _read_data(config, meta["bits"] if meta else None)
+        data = _read_data(config, meta)
         if runtime.first:
             logger.start(config)
             _warn_of_seen_slices(config, meta)
@@ -141,7 +144,7 @@ def _warn_of_seen_slices(config: Config, meta: dict | None) -> None:
         report.warn(f"the network of {config.model_dir} was trained on all slices, so this score is not one of held-out slices")
 
 
-def _read_data(config: Config, bits: int | None) -> Data:
+def _read_data(config: Config, meta: dict | None) -> Data:
     directory = Path(config.data_dir)
     if not directory.is_dir():
         raise DataError(f"--data_dir {directory}: no such folder")
@@ -152,4 +155,8 @@ def _read_data(config: Config, bits: int | None) -> Data:
         training, validation = split(len(volume.array), config.fold)
     if config.predicts:
         test = data_io.read_volume(directory / "test-volume.tif")
-    return Data(volume, labels, test, training, validation, bits or bit_depth(volume or test))
+    bits, dtype = (meta["bits"], meta["dtype"]) if meta else (bit_depth(volume or test), str((volume or test).array.dtype))
+    test_bits = prediction_bits(test, bits, dtype) if test else bits
+    if test and test.array.max() >= 2**test_bits:
+        report.warn(f"{test.path}: values above {2**test_bits - 1}, the range of the training ({test_bits} bits), are clipped")
+    return Data(volume, labels, test, training, validation, bits, dtype, test_bits)
