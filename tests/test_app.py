@@ -324,12 +324,12 @@ def test_a_foreign_checkpoint_is_refused(data, tmp_path):
 
 @pytest.mark.real_data
 def test_the_real_stack_is_learnt_and_segmented(isbi, tmp_path):
-    """40 steps of four filters: the loss falls, and the prediction has the size of the challenge's test volume."""
+    """60 steps of four filters: the loss falls by a fifth, and the prediction has the size of the challenge's test volume."""
     flags = ["--data_dir", isbi, "--model_dir", tmp_path / "run", "--log_dir", tmp_path / "log", "--base_filters", 4]
     result = run_main(
-        *flags, "--max_steps", 40, "--log_every", 10, "--augment", "--learning_rate", 2e-3, "--exec_mode", "train_and_predict"
+        *flags, "--max_steps", 60, "--log_every", 10, "--augment", "--learning_rate", 5e-3, "--exec_mode", "train_and_predict"
     )
     assert result.returncode == 0, result.stderr
     curve = list(losses_of(tmp_path / "log" / "train_and_predict.json").values())
-    assert curve[-1] < 0.9 * curve[0]
+    assert curve[-1] < 0.8 * curve[0]
     assert read_probabilities(tmp_path / "run" / "predictions" / "test-probabilities.tif").shape == (30, 512, 512)
