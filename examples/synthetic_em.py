@@ -15,7 +15,8 @@ from scipy.spatial import cKDTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from utils.data_io import write_stack  # noqa: E402
+from utils.data_io import read_volume, write_stack  # noqa: E402
+from utils.errors import DataError  # noqa: E402
 
 CELL = 34.0  # mean distance of cell centres in pixels
 MEMBRANE = 1.7  # half of a membrane's width in pixels
@@ -56,13 +57,26 @@ def make_stack(size: int, pages: int, seed: int) -> tuple[np.ndarray, np.ndarray
     return np.stack(images), np.stack(labels)
 
 
+def write_new(path: Path, stack: np.ndarray) -> None:
+    """Write a stack where nothing is yet; the same stack may be there already, another file ends the program."""
+    if not path.exists():
+        return write_stack(path, stack)
+    try:
+        same = np.array_equal(read_volume(path).array, stack)
+    except DataError:
+        same = False
+    if not same:
+        raise SystemExit(f"synthetic_em: error: {path} is there and is something else; it is not overwritten: choose another folder")
+    return None
+
+
 def write_data(folder: Path, size: int, pages: int, seed: int) -> None:
     """The four files, a training and a test stack of `pages` each, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, truth, stream in (("train-volume", "train-labels", 2 * seed), ("test-volume", "test-truth", 2 * seed + 1)):
         images, labels = make_stack(size, pages, stream)
-        write_stack(folder / f"{name}.tif", images)
-        write_stack(folder / f"{truth}.tif", labels)
+        write_new(folder / f"{name}.tif", images)
+        write_new(folder / f"{truth}.tif", labels)
 
 
 if __name__ == "__main__":

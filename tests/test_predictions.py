@@ -2,9 +2,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 from conftest import ROOT
 from PIL import Image
-from synthetic_em import make_stack
+from synthetic_em import make_stack, write_data
 
 from utils import predictions
 
@@ -40,6 +41,19 @@ def test_synthetic_stack_is_deterministic_and_like_em():
     assert images[labels == 0].mean() + 30 < images[labels == 255].mean()
     neighbours, distant = ((labels[a] == labels[b]).mean() for a, b in ((0, 1), (0, 3)))
     assert neighbours > distant
+
+
+def test_a_synthetic_stack_never_replaces_another_file(tmp_path):
+    write_data(tmp_path, size=32, pages=2, seed=0)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    write_data(tmp_path, size=32, pages=2, seed=0)
+    (tmp_path / "test-volume.tif").write_bytes(b"mine")
+    with pytest.raises(SystemExit, match="test-volume.tif is there and is something else"):
+        write_data(tmp_path, size=32, pages=2, seed=0)
+    with pytest.raises(SystemExit, match="train-volume.tif is there and is something else"):
+        write_data(tmp_path, size=32, pages=3, seed=0)
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert after == {**before, "test-volume.tif": b"mine"}
 
 
 def test_the_diagram_is_drawn_by_its_script(tmp_path):
