@@ -60,6 +60,10 @@ def test_the_first_two_commands_are_demo_and_test():
     assert COMMANDS[:2] == ["make demo", "make test"]
 
 
+def test_no_blank_is_left_to_fill_in():
+    assert "@@" not in (ROOT / "README.md").read_text()
+
+
 def test_quoted_errors_are_the_program_s():
     """The table of errors quotes words that stand in the source."""
     source = "".join(path.read_text() for path in [*ROOT.glob("*.py"), *ROOT.glob("utils/*.py")])
